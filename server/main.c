@@ -637,13 +637,13 @@ static enum dp_status settle_restore(struct server *server, int signal_fd, struc
     return dp_restore_exchange_start(&start, err);
 }
 
-static void save(void *context, bool (*stopped)(void *of), void *of)
+static void save(void *context, uint32_t retry_ms, bool (*stopped)(void *of), void *of)
 {
     struct server *server = context;
     if (!atomic_load(&server->ready) || !server->coordinator)
         return;
     dp_log(DP_LOG_INFO, "the cluster stops: a last checkpoint is made, if a push came since the one before");
-    dp_coordinator_take_last(server->coordinator, stopped, of);
+    dp_coordinator_take_last(server->coordinator, retry_ms, stopped, of);
 }
 
 static enum dp_status await_run_end(struct server *server, int signal_fd, struct dp_error *err)

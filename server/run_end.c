@@ -28,6 +28,7 @@
 #define SAY_MS     10000u /* between lines on what it waits for */
 #define READING    10u    /* times the timeout, as the workers wait for one that reads */
 #define CLOSED_MS  30000u /* a first server that is killed now is started again */
+#define SAVE_MS    60000u /* the same, of another server: the last checkpoint is tried again */
 #define GIVE_UP_MS 3000u  /* which it takes to give a checkpoint up */
 #define NAME_BYTES 96
 #define FIRST_NOTE "server/0."
@@ -325,7 +326,7 @@ static bool awaits_checkpoint(struct dp_run_end *end)
     if (!end->options.save || end->saved)
         return false;
     if (end->options.server == 0) {
-        end->options.save(end->options.context, gives_up_to_leave, end);
+        end->options.save(end->options.context, SAVE_MS, gives_up_to_leave, end);
         end->saved = !gives_up_to_leave(end);
         if (end->saved)
             put_state(end, SAVED);
@@ -487,7 +488,7 @@ static void leave(struct dp_run_end *end)
         await_checkpoint(end, begun_ms);
     if (!saves || !is_first || gives_up(end))
         return;
-    end->options.save(end->options.context, gives_up, end);
+    end->options.save(end->options.context, 0, gives_up, end);
     put_state(end, SAVED);
 }
 

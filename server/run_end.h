@@ -41,7 +41,7 @@ struct dp_run_end_options {
     void (*ended)(void *context); /* from the thread: it is over */
     /* On the first server: makes the last checkpoint, unless `stopped` says so before. NULL: none is made,
      * here or on the first server. */
-    void (*save)(void *context, bool (*stopped)(void *of), void *of);
+    void (*save)(void *context, uint32_t retry_ms, bool (*stopped)(void *of), void *of);
     void *context;
 };
 

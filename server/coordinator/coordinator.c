@@ -31,6 +31,7 @@
 #define WAIT_MS      10000u /* for pushes that only some shards have, where the cluster file asks */
 #define LAST_MS      2000u  /* the same, of the last one: workers have left */
 #define LOOK_MS      20u
+#define RETRY_MS     1000u /* before the last one is tried again */
 
 struct dp_coordinator {
     struct dp_coordinator_options o;
@@ -45,6 +46,7 @@ struct dp_coordinator {
     struct dp_checkpoint_ask ask; /* under the lock, as what follows: the last order */
     bool by_file;                 /* the cluster file asks for it, and not a client */
     bool wants_last;              /* take_last waits for one that begins from now on */
+    bool failed;                  /* the last one that ended */
     bool takes_last;              /* the order under way is it */
     bool said_same;               /* the thread's: the log says that no push has come since */
     struct coordinator_order {
@@ -359,6 +361,7 @@ static void make_asked(struct dp_coordinator *c)
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     if (c->due_ms < dp_now_ms()) /* it took that long: a client may come before the next one */
         c->due_ms = dp_now_ms() + c->o.cluster->checkpoint.every * UINT64_C(1000);
+    c->failed = st != DP_OK && st != DP_EXISTS;
     end_last(c);
     struct dp_checkpoint_state *state = &c->order[c->last].state;
     c->order[c->last].made = made;
@@ -471,13 +474,22 @@ enum dp_status dp_coordinator_start(struct dp_coordinator *c, struct dp_error *e
     return c->started ? DP_OK : dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
 }
 
-void dp_coordinator_take_last(struct dp_coordinator *c, bool (*stopped)(void *context), void *context)
+void dp_coordinator_take_last(struct dp_coordinator *c, uint32_t retry_ms, bool (*stopped)(void *context),
+                              void *context)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    const uint64_t until_ms = dp_now_ms() + retry_ms;
+    uint64_t next_ms = 0;
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     c->wants_last = true;
     DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
-    while (c->wants_last && !c->ended && !stopped(context)) {
+    while ((c->wants_last || (c->failed && dp_now_ms() < until_ms)) && !c->ended && !stopped(context)) {
+        if (c->wants_last)
+            next_ms = dp_now_ms() + RETRY_MS;
+        else if (dp_now_ms() >= next_ms) {
+            c->wants_last = true;
+            DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
+        }
         DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
         (void)nanosleep(&pause, NULL);
         DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);

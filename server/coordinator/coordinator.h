@@ -33,10 +33,10 @@ enum dp_status dp_coordinator_start(struct dp_coordinator *coordinator, struct d
 enum dp_status dp_coordinator_take(struct dp_coordinator *coordinator, const struct dp_checkpoint_ask *ask,
                                    struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
                                    struct dp_error *err);
-/* The one by the cluster file, now: the servers are to stop. Returns once it has ended (the log says how),
- * or, with it under way, as soon as `stopped` says so. */
-void dp_coordinator_take_last(struct dp_coordinator *coordinator, bool (*stopped)(void *context),
-                              void *context);
+/* The one by the cluster file, now: the servers are to stop. One that fails is tried again for retry_ms: a server
+ * may be starting. Returns once it has ended (the log says how), or as soon as `stopped` says so. */
+void dp_coordinator_take_last(struct dp_coordinator *coordinator, uint32_t retry_ms,
+                              bool (*stopped)(void *context), void *context);
 /* The order under way ends, as a rule within the 2 s that this waits: a disk that hangs holds up stop, not the shards. */
 void dp_coordinator_give_up(struct dp_coordinator *coordinator); /* accepts NULL */
 void dp_coordinator_stop(

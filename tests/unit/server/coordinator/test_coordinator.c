@@ -241,10 +241,10 @@ static void a_last_one_does_not_wait_for_its_time(void **state)
     cluster.checkpoint.every = 3600;
     (void)snprintf(cluster.checkpoint.to, sizeof cluster.checkpoint.to, "%s", to);
     start();
-    dp_coordinator_take_last(coordinator, at_once, NULL);
+    dp_coordinator_take_last(coordinator, 0, at_once, NULL);
     assert_int_equal(atomic_load(&begun), 1);
     atomic_store(&holds, 1);
-    dp_coordinator_take_last(coordinator, at_once,
+    dp_coordinator_take_last(coordinator, 0, at_once,
                              NULL); /* returns with it under way, for stop to give it up */
     assert_int_equal(atomic_load(&begun), 2);
     dp_coordinator_stop(&coordinator);
