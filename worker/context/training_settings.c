@@ -111,6 +111,14 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
 }
 
+void dp_training_settings_epochs(const char *text, uint32_t *epochs)
+{
+    while (*text && sscanf(text, "epochs %" SCNu32, epochs) != 1) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+}
+
 static size_t line_len(const char *line, size_t left)
 {
     const char *end = left ? memchr(line, '\n', left) : NULL;

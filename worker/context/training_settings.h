@@ -33,6 +33,8 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
                                char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Its first lines: what an example's score depends on besides the weights and the example. */
 void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES]);
+/* The number of epochs in a text; *epochs stays where it names none. */
+void dp_training_settings_epochs(const char *text, uint32_t *epochs);
 /* The training files, for messages: the one that the run was begun with ("": not known), and the worker's. */
 struct dp_training_settings_files {
     const char *begun, *mine;

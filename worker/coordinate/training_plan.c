@@ -149,6 +149,16 @@ enum dp_status dp_training_plan_begin(struct dp_job *job, const char *text, stru
     return st;
 }
 
+enum dp_status dp_training_plan_epochs(struct dp_job *job, uint32_t *epochs, struct dp_error *err)
+{
+    struct dp_training_plan plan = {0};
+    enum dp_status st = get(job, &plan, err);
+    if (plan.begun) /* then a 0 byte ends the text */
+        dp_training_settings_epochs(plan.text, epochs);
+    dp_register_value_clear(&plan.value);
+    return st;
+}
+
 enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error *err)
 {
     struct dp_training_plan plan = {0};

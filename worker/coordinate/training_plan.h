@@ -22,6 +22,9 @@ enum dp_status dp_training_plan_join(struct dp_job *job, const char *text, bool 
 /* Called by a worker that joined, before its first epoch: the plan is never replaced from then on.
  * DP_ARGUMENT when it was replaced since. */
 enum dp_status dp_training_plan_begin(struct dp_job *job, const char *text, struct dp_error *err);
+/* The epochs of a run that was begun, where they are chosen (0 is given): a later build may choose others.
+ * Else *epochs stays. */
+enum dp_status dp_training_plan_epochs(struct dp_job *job, uint32_t *epochs, struct dp_error *err);
 /* Called by a process that writes scores. DP_ARGUMENT when the run was trained by other settings. */
 enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error *err);
 /* The same, of one that reads the training file again: DP_ARGUMENT when that is not the run's data. */

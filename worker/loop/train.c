@@ -143,6 +143,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     struct dp_sets sets = {0};
     enum dp_status st = dp_sets_train(t->job, &t->settled.training, &sets, err);
     t->train = sets.train;
+    if (st == DP_OK && t->given->training.epochs == 0)
+        st = dp_training_plan_epochs(t->job, &t->settled.training.epochs, err);
     if (st == DP_OK)
         st = dp_job_tables(t->job, false, err);
     if (st != DP_OK)

@@ -25,6 +25,7 @@ struct scene {
     const char *by;             /* what the pushes are of, also those that some shards lack */
     const char *ends
         [WORKERS]; /* the state in which its process ends before its first push ("begun": right before); NULL: it pushes */
+    uint32_t epochs[WORKERS];   /* chosen, then those of a run that was begun */
     enum dp_status st[WORKERS]; /* of its last process that was not killed */
     struct dp_error err[WORKERS];
 };
@@ -45,6 +46,7 @@ static void process(struct world_seat *seat)
     struct scene *scene = seat->context;
     uint32_t w = seat->number;
     bool begun = scene->pushed >> w & 1;
+    uint32_t *epochs = &scene->epochs[w];
     struct dp_progress progress;
     struct dp_error err = {0};
     struct dp_job job = {.cluster = &scene->cluster,
@@ -59,7 +61,9 @@ static void process(struct world_seat *seat)
     dp_progress_init(&progress, &job, 0);
     dp_progress_enter(&progress, "reading");
     (void)world_step(seat, 1 + world_random(seat->world, 500));
-    enum dp_status st = dp_training_plan_join(&job, scene->text[w], begun, &err);
+    enum dp_status st = dp_training_plan_epochs(&job, epochs, &err);
+    if (st == DP_OK)
+        st = dp_training_plan_join(&job, scene->text[w], begun, &err);
     if (!seat->killed) {
         scene->st[w] = st;
         scene->err[w] = err;
@@ -141,6 +145,24 @@ static void a_plan_that_was_begun_binds_for_ever(void **state)
     world_free(s.world);
 }
 
+/* Goal    a later build, which would choose another number, finishes the run with its own.
+ * Planted the number of a plan that was never begun counts. */
+static void a_run_that_was_begun_keeps_its_epochs(void **state)
+{
+    static const char text[] = "batch 1\nepochs 40\nseed 1\n";
+    static struct scene s;
+    s = scene_of(0);
+    open_world(&s, 7);
+    s.epochs[0] = s.epochs[1] = 16;
+    assert_int_equal(plays(&s, 0, text, "stopped"), DP_OK);
+    assert_int_equal(plays(&s, 1, text, "begun"), DP_OK);
+    assert_int_equal(s.epochs[0], 16);
+    assert_int_equal(s.epochs[1], 16);
+    assert_int_equal(plays(&s, 0, text, NULL), DP_OK);
+    assert_int_equal(s.epochs[0], 40);
+    world_free(s.world);
+}
+
 struct storm {
     struct scene scene;
     uint64_t kills[6], loses[2];
@@ -194,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_binds_when_it_is_trained_by),
         cmocka_unit_test(a_plan_that_was_begun_binds_for_ever),
+        cmocka_unit_test(a_run_that_was_begun_keeps_its_epochs),
         cmocka_unit_test(only_one_kind_trains),
     };
     return cmocka_run_group_tests_name("training_plan", tests, NULL, NULL);
