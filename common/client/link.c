@@ -341,8 +341,8 @@ static uint64_t silent_ns(const struct dp_link *link)
     return link->carried_ns > since ? dp_link_later(due, link->carried_ns + LOOK_NS) : due;
 }
 
-/* Looks at the connection of a silent shard; false: nothing moved since the last look, or others' answers did.
- * The first only counts. */
+/* Looks at the connection of a silent shard; false: nothing moved since the last look, or others' answers
+ * did. The first only counts. */
 static bool moves(struct dp_link *link, uint64_t now_ns)
 {
     const struct dp_transport *transport = &link->session->transport;

@@ -63,7 +63,7 @@ static const struct dp_option options[] = {
      "minibatches (of all workers) over which the rate rises to its value; default 0"},
     {"--rate decay", "KIND", "training.decay",
      "decay of the rate: none, linear, cosine or inverse-sqrt; default linear, but none with a rate that is "
-     "given, with ftrl, and for mf, neumf and lstm"},
+     "given, with ftrl, for lstm, and for more than two classes"},
     {"--rate end", "X", "training.rate_end", "final rate of linear and cosine decay; default 0"},
     {"--optimizer", "NAME", "training.optimizer.kind", DP_OPTIMIZER_NAMES "; default adam"},
     {"--optimizer l2", "X", "training.optimizer.l2", "L2 regularization (all optimizers); default 0"},

@@ -188,7 +188,7 @@ static enum dp_status check_inputs(const struct dp_dataset_options *o, struct dp
         show_setting(setting[i].now, setting[i].as, now);
         return dp_fail(err, DP_ARGUMENT,
                        "%s: %s (%s) is %s, but was %s when the weights were trained: their inputs would "
-                       "change their meaning. Omit it, or train with --fresh or in another --dir",
+                       "change their meaning. Give what it was, or train with --fresh or in another --dir",
                        o->path, setting[i].flag, setting[i].key, now, before);
     }
     return DP_OK;

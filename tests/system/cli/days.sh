@@ -26,7 +26,7 @@ expect 0 "" "$downpour" run --dir "$dir/W" --continue --train "$dir/tuesday.txt"
 expect 0 "" "$downpour" export --from "$dir/W" --table skipgram.word --to "$dir/after.txt"
 tail -n +2 "$dir/before.txt" >"$dir/weights" # without the numbers of rows and columns
 head -n 6 "$dir/after.txt" | tail -n 5 | cmp - "$dir/weights" || fail "weights of monday's words changed"
-expect 2 "--words (data.words) is plain, but was simple when" "$downpour" run --dir "$dir/W" --continue --words plain "${still[@]}"
+expect 2 "change their meaning. Give what it was, or train with --fresh" "$downpour" run --dir "$dir/W" --continue --words plain "${still[@]}"
 expect 0 "Test set: loss 0." "$downpour" run --dir "$dir/W" --continue --test "$dir/monday.txt" --words simple "${still[@]}"
 expect_names "$dir/W" skipgram.word the cat sat on mat a dog rug barks
 expect 0 "cat" "$downpour" neighbours "$dir/W" mat --top 8
