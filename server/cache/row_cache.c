@@ -99,10 +99,11 @@ static const struct dp_row_slot *first_slot(const struct dp_row_cache *cache, ui
     return partition->capacity == 0 ? NULL : &partition->slots[home_of(hash, partition->capacity)];
 }
 
+/* slot: NULL, too, to which C allows nothing to be added. */
 static void prefetch_slots(const struct dp_row_slot *slot)
 {
     __builtin_prefetch(slot);
-    __builtin_prefetch(slot + 1);
+    __builtin_prefetch((const void *)((uintptr_t)slot + sizeof *slot));
 }
 
 /* Two stages over a ring of slots: where the search begins, fetched; then, AHEAD keys later, what is there:
