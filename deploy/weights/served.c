@@ -196,9 +196,10 @@ static enum dp_status connect(struct dp_served *served, struct dp_error *err)
 
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
 {
-    const struct dp_cluster *cluster = served->cluster;
+    struct dp_cluster *cluster = served->cluster;
     if (served->live)
         return connect(served, err);
+    cluster->metrics[0] = '\0'; /* the cluster's own servers may have that port */
     enum dp_status st = dp_ports_choose(served->cluster, 0, err);
     if (st == DP_OK)
         st = dp_cluster_write(cluster, served->scratch.conf, err);
