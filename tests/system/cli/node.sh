@@ -19,6 +19,7 @@ node=()
 launch() {
     local rank=$1
     shift
+    : >"$dir/node-$rank" # now: what it said before is not to be taken for what it says
     DOWNPOUR_RANK=$rank "$downpour" node "${conf:-$dir/c.conf}" --new "$@" >"$dir/node-$rank" 2>&1 &
     node[rank]=$!
 }
