@@ -176,8 +176,10 @@ static ssize_t write_any(int fd, const struct iovec *data, int pieces, off_t at)
     enter();
     ssize_t n =
         at < 0 ? syscall(SYS_writev, fd, data, pieces) : syscall(SYS_pwritev, fd, data, pieces, at, 0);
-    if (n > 0)
-        wrote(fd, (uint64_t)(at < 0 ? syscall(SYS_lseek, fd, 0, SEEK_CUR) - n : at), n, data, pieces);
+    if (n > 0 && at < 0)
+        at = syscall(SYS_lseek, fd, 0, SEEK_CUR) - n;
+    if (n > 0 && at >= 0) /* else the C library closed the file, and an eventfd has its number */
+        wrote(fd, (uint64_t)at, n, data, pieces);
     leave();
     return n;
 }
