@@ -399,6 +399,8 @@ static struct timespec to_timespec(uint64_t ms)
 static void wait_for_work(struct dp_coordinator *c)
 {
     uint64_t due_ms = c->o.cluster->checkpoint.every > 0 ? c->due_ms : UINT64_MAX;
+    if (c->wants_last && due_ms < UINT64_MAX) /* since the last look, while it swept */
+        return;
     if (c->sweeps && due_ms > dp_now_ms() + SWEEP_MS)
         due_ms = dp_now_ms() + SWEEP_MS;
     const struct timespec until = to_timespec(due_ms);
