@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WRONG "02:00:00:00:00:99" /* nobody's: what is sent there is lost */
+#define WRONG "02:00:00:00:00:99" /* of no host: what is sent there is lost */
 
 static struct dp_process *holder[DP_HOSTS_MAX + 1];
 static uint32_t address[DP_HOSTS_MAX + 1];

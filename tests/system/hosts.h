@@ -21,7 +21,7 @@ void dp_hosts_open(struct dp_place *place, uint32_t count);
 struct dp_process *dp_hosts_start(struct dp_place *place, uint32_t host, const char *program, const char *a,
                                   const char *b, const char *c, const char *d);
 
-enum dp_hosts_cut { DP_HOSTS_ALL /* of a, with everybody */, DP_HOSTS_PAIR, DP_HOSTS_ONE_WAY /* a to b */ };
+enum dp_hosts_cut { DP_HOSTS_ALL /* of a, with all others */, DP_HOSTS_PAIR, DP_HOSTS_ONE_WAY /* a to b */ };
 /* What is cut loses each packet; no end of a connection hears of it. One cut at a time. */
 void dp_hosts_cut(struct dp_place *place, enum dp_hosts_cut kind, uint32_t a, uint32_t b);
 void dp_hosts_heal(struct dp_place *place, enum dp_hosts_cut kind, uint32_t a, uint32_t b);

@@ -290,7 +290,7 @@ static void a_server_comes_back_elsewhere(void **state)
     end_all(&run);
 }
 
-/* Frames that take seconds. Planted: a heartbeat whose timeout is shorter than a frame takes. */
+/* Frames take seconds. Planted: a heartbeat with a timeout below the time of a frame. */
 static void slow_links_break_no_connection(void **state)
 {
     struct run run = {.epochs = 2, .batch = is_long() ? 64 : 256, .exact = true, .journal = "2GiB"};

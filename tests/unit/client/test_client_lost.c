@@ -111,41 +111,62 @@ static uint64_t carried_now(void *self, uint32_t server)
     return carried ? carried : 1 + net->now_ns / 10000; /* 100 KB/s */
 }
 
+/* A client whose connection carries 100 KB/s, and what a large pull takes. */
+struct slow {
+    struct bench b;
+    struct dp_client_table *table;
+    struct dp_keys *keys;
+    uint64_t *key;
+    float *weights;
+};
+
+static void slow_open(struct slow *slow, uint64_t seed)
+{
+    slow->b = made(1);
+    struct dp_transport transport = dp_fake_net_transport(slow->b.net);
+    struct dp_clock clock = dp_fake_net_clock(slow->b.net);
+    slow->key = calloc(MANY, sizeof *slow->key);
+    slow->weights = calloc((size_t)MANY * WIDE, sizeof *slow->weights);
+    assert_true(slow->key && slow->weights);
+    for (uint64_t i = 0; i < MANY; i++)
+        slow->key[i] = i;
+    carried = 0;
+    transport.carried = carried_now;
+    assert_int_equal(
+        dp_client_open_over(&slow->b.options, &transport, &clock, seed, &slow->b.client, &slow->b.err),
+        DP_OK);
+    slow->table = table(&slow->b, "t", WIDE);
+    assert_int_equal(dp_keys_new(&slow->keys, &slow->b.err), DP_OK);
+    assert_int_equal(dp_keys_set(slow->keys, slow->key, MANY, &slow->b.err), DP_OK);
+}
+
+static void slow_close(struct slow *slow)
+{
+    dp_keys_free(&slow->keys);
+    done(&slow->b);
+    free(slow->key);
+    free(slow->weights);
+}
+
 /* Seen to fail without the look, and with one that does not compare. */
 static void what_moves_is_not_sent_again(void **state)
 {
-    struct bench b = made(1);
-    struct dp_transport transport = dp_fake_net_transport(b.net);
-    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct slow slow;
     struct dp_ticket ticket;
-    struct dp_keys *keys;
-    uint64_t *key = calloc(MANY, sizeof *key);
-    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
-    assert_true(key && weights);
-    for (uint64_t i = 0; i < MANY; i++)
-        key[i] = i;
-    carried = 0;
-    transport.carried = carried_now;
-    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 43, &b.client, &b.err), DP_OK);
-    struct dp_client_table *t = table(&b, "t", WIDE);
-    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
-    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
-    uint32_t before = b.net->sent_to[0];
-    b.net->dead[0] = true; /* nothing of it has arrived completely */
-    ticket = pull_many(&b, t, keys, weights);
+    slow_open(&slow, 43);
+    uint32_t before = slow.b.net->sent_to[0];
+    slow.b.net->dead[0] = true; /* nothing of it has arrived completely */
+    ticket = pull_many(&slow.b, slow.table, slow.keys, slow.weights);
     for (int i = 0; i < 30; i++)
-        advance(&b, 1000);
-    assert_int_equal(b.net->sent_to[0] - before, 1);
+        advance(&slow.b, 1000);
+    assert_int_equal(slow.b.net->sent_to[0] - before, 1);
     carried = 7; /* nothing moves any more: it is lost */
-    advance(&b, 1000);
-    advance(&b, 1100);
-    b.net->dead[0] = false;
-    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
-    assert_true(b.net->sent_to[0] - before >= 2);
-    dp_keys_free(&keys);
-    done(&b);
-    free(key);
-    free(weights);
+    advance(&slow.b, 1000);
+    advance(&slow.b, 1100);
+    slow.b.net->dead[0] = false;
+    assert_int_equal(dp_client_wait(slow.b.client, &ticket, WAIT_MS, NULL, &slow.b.err), DP_OK);
+    assert_true(slow.b.net->sent_to[0] - before >= 2);
+    slow_close(&slow);
 }
 
 static uint32_t answers_lost;
@@ -162,72 +183,42 @@ static void loses_a_pull(const struct dp_fake_turn *it)
  * Planted after such an answer, no look counts. */
 static void what_was_overtaken_and_moves_is_not_sent_again(void **state)
 {
-    struct bench b = made(1);
-    struct dp_transport transport = dp_fake_net_transport(b.net);
-    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct slow slow;
     struct dp_ticket large, push;
-    struct dp_keys *keys;
-    uint64_t *key = calloc(MANY, sizeof *key);
-    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
-    assert_true(key && weights);
-    for (uint64_t i = 0; i < MANY; i++)
-        key[i] = i;
-    carried = 0;
-    transport.carried = carried_now;
-    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 45, &b.client, &b.err), DP_OK);
-    struct dp_client_table *t = table(&b, "t", WIDE), *narrow = table(&b, "narrow", 4);
-    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
-    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
-    b.net->tamper = loses_a_pull; /* it is still on its way */
+    slow_open(&slow, 45);
+    struct dp_client_table *narrow = table(&slow.b, "narrow", 4);
+    slow.b.net->tamper = loses_a_pull; /* it is still on its way */
     answers_lost = 1;
-    large = pull_many(&b, t, keys, weights);
-    assert_int_equal(push_one(&b, narrow, 3, WAIT_MS, &push), DP_OK);
-    uint32_t before = b.net->sent_to[0];
+    large = pull_many(&slow.b, slow.table, slow.keys, slow.weights);
+    assert_int_equal(push_one(&slow.b, narrow, 3, WAIT_MS, &push), DP_OK);
+    uint32_t before = slow.b.net->sent_to[0];
     for (int i = 0; i < 30; i++)
-        advance(&b, 1000);
-    assert_int_equal(b.net->sent_to[0] - before, 0);
-    assert_int_equal(dp_client_wait(b.client, &push, 0, NULL, &b.err), DP_OK);
+        advance(&slow.b, 1000);
+    assert_int_equal(slow.b.net->sent_to[0] - before, 0);
+    assert_int_equal(dp_client_wait(slow.b.client, &push, 0, NULL, &slow.b.err), DP_OK);
     carried = 7; /* nothing moves any more */
-    assert_int_equal(dp_client_wait(b.client, &large, WAIT_MS, NULL, &b.err), DP_OK);
-    dp_keys_free(&keys);
-    done(&b);
-    free(key);
-    free(weights);
+    assert_int_equal(dp_client_wait(slow.b.client, &large, WAIT_MS, NULL, &slow.b.err), DP_OK);
+    slow_close(&slow);
 }
 
 /* Goal    a large request whose answer is lost is sent again, though others' answers move on its connection.
  * Planted bytes count as moving whenever something was heard since the last look. */
 static void bytes_of_others_do_not_excuse_it(void **state)
 {
-    struct bench b = made(1);
-    struct dp_transport transport = dp_fake_net_transport(b.net);
-    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct slow slow;
     struct dp_ticket lost, push;
-    struct dp_keys *keys;
-    uint64_t *key = calloc(MANY, sizeof *key);
-    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
-    assert_true(key && weights);
-    for (uint64_t i = 0; i < MANY; i++)
-        key[i] = i;
-    carried = 0;
-    transport.carried = carried_now;
-    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 44, &b.client, &b.err), DP_OK);
-    struct dp_client_table *t = table(&b, "t", WIDE), *narrow = table(&b, "narrow", 4);
-    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
-    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
-    b.net->tamper = loses_a_pull;
+    slow_open(&slow, 44);
+    struct dp_client_table *narrow = table(&slow.b, "narrow", 4);
+    slow.b.net->tamper = loses_a_pull;
     answers_lost = 1;
-    lost = pull_many(&b, t, keys, weights);
+    lost = pull_many(&slow.b, slow.table, slow.keys, slow.weights);
     for (int i = 0; i < 60; i++) { /* an answer every 50 ms, for 3 s */
-        assert_int_equal(push_one(&b, narrow, 3, WAIT_MS, &push), DP_OK);
-        advance(&b, 50);
-        assert_int_equal(dp_client_wait(b.client, &push, 0, NULL, &b.err), DP_OK);
+        assert_int_equal(push_one(&slow.b, narrow, 3, WAIT_MS, &push), DP_OK);
+        advance(&slow.b, 50);
+        assert_int_equal(dp_client_wait(slow.b.client, &push, 0, NULL, &slow.b.err), DP_OK);
     }
-    assert_int_equal(dp_client_wait(b.client, &lost, 0, NULL, &b.err), DP_OK);
-    dp_keys_free(&keys);
-    done(&b);
-    free(key);
-    free(weights);
+    assert_int_equal(dp_client_wait(slow.b.client, &lost, 0, NULL, &slow.b.err), DP_OK);
+    slow_close(&slow);
 }
 
 /* ---- answers that are no good ---- */
